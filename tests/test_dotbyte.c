@@ -21,11 +21,13 @@ static const struct subject {
     {&lb_dotbyte_avx2, LB_LEVEL_AVX2, NULL},
     {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI, NULL},
     {&lb_dotword_avx2, LB_LEVEL_AVX2, NULL},
+    {&lb_dotwide_avx2, LB_LEVEL_AVX2, NULL},
     {&lb_dotword_vnni, LB_LEVEL_AVX512VNNI, NULL},
     {&lb_dotbyte_amx, LB_LEVEL_AMX, NULL},
     {&lb_dotword_amx, LB_LEVEL_AMX, NULL},
 #elif defined(__aarch64__)
     {&lb_dotbyte_dotprod, LB_LEVEL_NEON, lb_cpu_has_dotprod},
+    {&lb_dotword_neon, LB_LEVEL_NEON, NULL},
 #endif
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
@@ -77,12 +79,21 @@ static void whose(const lb_dotbyte *k, const char *what, int64_t n)
     fprintf(stderr, "%s: %s, K = %lld\n", k->name, what, (long long)n);
 }
 
-/* Position of element i of a row, with quads `apart` bytes apart. */
+/* Position of element i of a row of w, with quads `apart` bytes apart. */
 static int64_t at(const lb_dotbyte *k, int fields, int64_t i, int64_t apart)
 {
     const int64_t place = i / fields, quad = 4 / k->size;
     return (place / quad * fields + i % fields) * apart +
            place % quad * k->size;
+}
+
+/* The same in a row of x: words that meet bytes come as the pairs 0 and 2, 1
+ * and 3 of each quad. */
+static int64_t x_at(const lb_dotbyte *k, int fields, int64_t i, int64_t apart)
+{
+    const int64_t w = at(k, fields, i, 4);
+    if (k->x_size == k->size) return w / 4 * apart + w % 4;
+    return (w / 4 * 2 + w % 2) * apart + w % 4 / 2 * 2;
 }
 
 /* Bit fields that alternate along K. */
@@ -91,17 +102,28 @@ static int in_turn(const lb_dotbyte *k, int bits)
     return 8 * k->size / bits;
 }
 
-/* Inputs: a byte of x, a byte of w, or a word of either. */
-static int number_x(const lb_dotbyte *k, const void *p)
+/* Codes that can be packed. */
+static bool packs(const lb_dotbyte *k, int bits)
+{
+    return k->along &&
+           (k->widths ? k->widths & bits : bits <= 2 || k->most_w == 255);
+}
+
+static int word_at(const void *p)
 {
     int16_t word;
-    if (k->size == 1) return *(const int8_t *)p;
     memcpy(&word, p, sizeof word);
     return word;
 }
+
+/* Inputs: a byte of x, a byte of w, or a word of either. */
+static int number_x(const lb_dotbyte *k, const void *p)
+{
+    return k->x_size == 1 ? *(const int8_t *)p : word_at(p);
+}
 static int number_w(const lb_dotbyte *k, const void *p)
 {
-    return k->size == 1 ? *(const uint8_t *)p : number_x(k, p);
+    return k->size == 1 ? *(const uint8_t *)p : word_at(p);
 }
 
 /* ---- x ------------------------------------------------------------------- */
@@ -121,19 +143,19 @@ static void check_round(const lb_dotbyte *k, int64_t n, int planes, int fields,
 {
     if (check_thins_short()) return;
     const int64_t apart = (int64_t)rows * 4, whole = up(n, STEP);
-    const int64_t plane = whole * rows, quads = whole * k->size / 4;
+    const int64_t plane = whole * rows, quads = whole * k->x_size / 4;
     const size_t size =
         whole ? (size_t)((planes - 1) * plane + (quads - 1) * apart + 4) : 0;
     float *x = place(&in, (size_t)n * sizeof *x, end);
     int8_t *to = place(&out, size, end);
-    fill_x(x, n, planes == 2 || k->size == 2 ? 32639 : 127);
+    fill_x(x, n, planes == 2 || k->x_size == 2 ? 32639 : 127);
     memset(to, 0x55, size);
     const int32_t sum = k->round(n, x, 1, planes, fields, to, apart, plane);
     int64_t want = 0;
     bool ok = true;
     for (int64_t i = 0; i < whole; i++) {
         const long v = i < n ? lrint((double)x[i]) : 0;
-        const int8_t *p = to + at(k, fields, i, apart);
+        const int8_t *p = to + x_at(k, fields, i, apart);
         ok = ok && v == (planes == 2 ? 256 * p[0] + p[plane] : number_x(k, p));
         want += v;
     }
@@ -187,7 +209,7 @@ static lb_dotbyte_codes random_codes(const lb_dotbyte *k, int bits, bool high)
 static int number_of(const lb_dotbyte *k, const lb_dotbyte_codes *c,
                      const uint8_t *line, int64_t i)
 {
-    if (c->bits == 8) return (int8_t)line[i] + 128;
+    if (c->bits == 8) return (int8_t)line[i] + (k->size == 1 ? 128 : 0);
     const int per = 8 / c->bits, p = (int)(i % per);
     const int field = c->high_first ? per - 1 - p : p;
     const int code = line[i / per] >> (field * c->bits) & ((1 << c->bits) - 1);
@@ -200,6 +222,7 @@ static int times_ratio(const lb_dotbyte_codes *c, int number, int64_t line,
 {
     if (!c->ratio) return number;
     const int ratio = c->ratio[i / c->share * c->apart + line];
+    if (c->bits == 8) number *= 64;
     return (int)floor((number * (double)ratio + 16384) / 32768);
 }
 
@@ -284,12 +307,12 @@ static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
                          int64_t bytes, int64_t gap, bool end)
 {
     if (check_thins_short()) return;
-    static int16_t ratio[4][KC];
+    static int16_t ratio[BYTES * 8 / 32][KC];
     lb_dotbyte_codes c = random_codes(k, bits, high);
     const int64_t step = bytes + gap, fields = 8 / bits;
     const size_t size = (size_t)((n - 1) * step + bytes);
     const int64_t panel = up(n, STEP) * k->size * k->nr;
-    for (int i = 0; i < 4 * KC; i++)
+    for (int i = 0; i < BYTES / 4 * KC; i++)
         ratio[i / KC][i % KC] = (int16_t)(random_bits() % (1 << 14));
     c.share = (int64_t)32 << (n % 3);
     c.apart = KC;
@@ -329,10 +352,10 @@ typedef struct {
     int w[LB_DOTBYTE_MAX_NR][KC];
 } numbers;
 
-static void put_number(const lb_dotbyte *k, int number, void *to)
+static void put_number(int size, int number, void *to)
 {
     const int16_t word = (int16_t)number;
-    if (k->size == 2)
+    if (size == 2)
         memcpy(to, &word, sizeof word);
     else
         *(uint8_t *)to = (uint8_t)number;
@@ -359,14 +382,14 @@ static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
     if (k->by_row) lay_rows(v, rows, planes * k->size, depth, up(depth, 64), x);
     for (int i = 0; i < rows && !k->by_row; i++)
         for (int64_t e = 0; e < depth; e++) {
-            int8_t *p = x + (e / quad * rows + i) * 4 + e % quad * k->size;
+            int8_t *p = x + (ptrdiff_t)i * 4 + x_at(k, 1, e, (int64_t)rows * 4);
             const int high = (int)floor((v->x[i][e] + 128) / 256.0);
-            put_number(k, planes == 2 ? high : v->x[i][e], p);
+            put_number(k->x_size, planes == 2 ? high : v->x[i][e], p);
             if (planes == 2) p[plane] = (int8_t)(v->x[i][e] - 256 * high);
         }
     for (int j = 0; j < k->nr; j++)
         for (int64_t e = 0; e < depth; e++)
-            put_number(k, held(k, v->w[j][e]),
+            put_number(k->size, held(k, v->w[j][e]),
                        w + (e / quad * k->nr + j) * 4 + e % quad * k->size);
     if (k->split) k->split(w, depth);
 }
@@ -422,16 +445,16 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
     static blocks b;
     const int nr = k->nr;
     /* The largest sum of words. */
-    const int most = k->size == 2  ? (int)(LB_DOTWORD_SUM / (depth + 1) / 8 * 8)
-                     : planes == 2 ? 32639
-                                   : 127;
+    const int most = k->size == 2 ? (int)(LB_DOTWORD_SUM / (depth + 1) / 8 * 8)
+                     : planes == 2 || k->x_size == 2 ? 32639
+                                                     : 127;
     /* Bytes represent at most 128. */
     const int offset = k->size == 2      ? 0
                        : k->most_w < 128 ? (int)(random_bits() % 2)
                                          : 128;
     const int64_t deep = k->by_row ? up(depth, 64) : depth;
     const int64_t lines = k->by_row ? k->mr : rows * planes;
-    const size_t xb = (size_t)(lines * deep * k->size);
+    const size_t xb = (size_t)(lines * deep * k->x_size);
     const size_t wb = (size_t)(nr * deep * k->size);
     const int64_t w_apart = depth % 3 ? nr + 5 : 0;
     int8_t *x = place(&in, xb, false);
@@ -482,8 +505,7 @@ static void check_lengths(const lb_dotbyte *k)
         for (int i = 0; i < 4; i++) {
             const bool end = i & 1;
             const int rows = 1 + (int)((n + i) % k->mr);
-            if (k->size == 2 && (i == 1 || i == 3)) continue;
-            if (!k->along && i > 0) continue; /* of numbers, not of codes */
+            if (i > 0 && !packs(k, (k->size == 2 ? 16 : 8) >> i)) continue;
             if (k->by_row) {
                 check_round_row(k, n, 1, 1 << i, end);
                 if (k->size == 1) check_round_row(k, n, 2, 1 << i, end);
@@ -491,15 +513,15 @@ static void check_lengths(const lb_dotbyte *k)
             }
             check_round(k, n, 1, 1 << i, rows, end);
             check_round(k, n, 1, 1 << i, 1, !end);
-            if (k->most_w < 255) continue;
+            if (!k->planes && k->most_w < 255) continue;
+            if (k->x_size == 2) continue;
             check_round(k, n, 2, 1 << i, rows, end);
             check_round(k, n, 2, 1 << i, 1, !end);
         }
     for (int64_t n = 1; n <= 300 && k->along; n++)
         for (int bits = 1; bits <= 8; bits *= 2)
             for (int i = 0; i < 4; i++) {
-                if (bits > 2 && k->size == 1 && k->most_w < 255) continue;
-                if (bits != 4 && k->size == 2) continue;
+                if (!packs(k, bits)) continue;
                 check_along(k, bits, i & 1, n, n % 3 * 7, i & 2);
                 if (k->across && n % 3 == i % 3)
                     check_across(k, bits, i & 1, n, 1 + (n * 11 + i) % BYTES,
@@ -507,9 +529,9 @@ static void check_lengths(const lb_dotbyte *k)
             }
     for (int64_t bytes = 1; bytes <= BYTES && k->across; bytes++)
         check_across(k,
-                     k->size == 2      ? 4
-                     : k->most_w < 255 ? 2
-                                       : 8,
+                     packs(k, 8)   ? 8
+                     : packs(k, 4) ? 4
+                                   : 2,
                      false, 7, bytes, 3, true);
 }
 
@@ -524,7 +546,8 @@ static void check_kernel(const lb_dotbyte *k)
             for (int how = 0; how < 4; how++) {
                 const int64_t share = how & 2 ? KC : shares[depth / 4 % 4];
                 check_tile(k, rows, 1, depth, share, how & 1, (extreme)how);
-                if (k->most_w == 255 && (!k->by_row || 2 * rows <= k->mr))
+                if (k->size == 1 && k->x_size == 1 &&
+                    (!k->by_row || 2 * rows <= k->mr))
                     check_tile(k, rows, 2, depth, share, how & 1, (extreme)how);
             }
 }

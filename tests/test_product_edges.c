@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "kernels/dotint.h"
 #include "lowbit.h"
-#include "matmul/int_panels.h"
 
 static lb_array *normals(lb_ctx *cx, uint32_t seed, lb_shape shape)
 {
@@ -132,26 +130,40 @@ static void check_same_lines(lb_ctx *cx, const lb_quant_config *config)
     }
 }
 
-/* Rows of x as integers, small or large: scales are finite as long as all of a
- * row is below 2^125. */
+/* Rows of x, small or large: scales of their integers are finite as long as all
+ * of a row is below 2^125, so a power of 2 goes through to the result. */
 static void check_rows_of_x(lb_ctx *cx)
 {
-    enum { N = 1024 };
-    static float x[N], tmp[N];
-    const lb_cpu cpu = {.level = LB_LEVEL_REF};
-    const lb_dotint *kernel = lb_dotint_for(&cpu);
-    const lb_int_bound bound = {LB_DOTINT_MOST_X, LB_DOTINT_FINE_X};
-    (void)cx;
-    for (int e = -126; e < 125; e++) {
-        for (int i = 0; i < N; i++)
-            x[i] = ldexpf(i % 2 ? -1 : 1, e);
-        const lb_int_row row = lb_int_row_of(kernel->largest, bound, N, x, tmp);
-        const double whole = fabs((double)row.x[0] * (double)row.factor);
-        CHECK(whole > 1000 && whole <= LB_DOTINT_MOST_X);
-        CHECK(
-            fabs(whole * (double)row.scale * (double)LB_INT_DOWN / ldexp(1, e) -
-                 1) < 1e-4);
-    }
+    enum { K = 600, N = 40, M = 33 };
+    static const char *const formats[] = {"int8", "nf4", "binary"};
+    for (int f = 0; f < 3; f++)
+        for (int e = -126; e < 125; e += 5) {
+            const lb_quant_config config = {.format = formats[f]};
+            lb_dot_dims d = {.lhs_contract = {1, {1}},
+                             .rhs_contract = {1, {1}},
+                             .precision = e & 1 ? LB_PRECISION_FAST
+                                                : LB_PRECISION_FASTEST};
+            if (check_thins_by(3)) continue;
+            lb_enter(cx);
+            lb_array *x = normals(cx, 10, LB_SHAPE(M, K));
+            x = lb_clamp(cx, lb_scalar(cx, -1), x, lb_scalar(cx, 1));
+            /* Results stay normal numbers. */
+            lb_array *w = lb_mul(cx, normals(cx, 11, LB_SHAPE(N, K)),
+                                 lb_scalar(cx, e > 0 ? 0x1p-12 : 0x1p12));
+            w = lb_quantize(cx, w, &config);
+            lb_array *y = lb_dot_general(cx, x, w, &d);
+            lb_array *z = lb_dot_general(
+                cx, lb_mul(cx, x, lb_scalar(cx, ldexp(1, e))), w, &d);
+            const int half = e / 2; /* 2^-e may not be a normal number */
+            z = lb_mul(cx, z, lb_scalar(cx, ldexp(1, -half)));
+            z = lb_mul(cx, z, lb_scalar(cx, ldexp(1, half - e)));
+            const double most =
+                lb_item(cx, lb_reduce_max(cx, lb_abs(cx, y), NULL));
+            CHECK(lb_item(cx, lb_reduce_max(cx, lb_abs(cx, lb_sub(cx, y, z)),
+                                            NULL)) <= 1e-4 * most);
+            CHECK(lb_error_status(cx) == LB_OK);
+            lb_leave(cx);
+        }
 }
 
 /* The largest |a - b|. */

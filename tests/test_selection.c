@@ -91,13 +91,9 @@ static void add_choices(lb_ctx *cx, lb_array *w, bool turned,
 }
 
 /* Formats whose codes are not multiplied are one: "decoded". */
-static size_t add_name(const sample_format *first, const sample_format *f,
-                       char *to, size_t room)
+static const char *name_of(const sample_format *f)
 {
-    const bool coded = f->fmt->levels;
-    if (!coded && f != first) return 0;
-    return (size_t)snprintf(to, room, "%s%s", f == first ? "" : " | ",
-                            coded ? f->name : "decoded");
+    return f->fmt->levels ? f->name : "decoded";
 }
 
 /* Formats with the same choices share a line. */
@@ -114,10 +110,15 @@ static void add_formats(lb_ctx *cx, const char *head, lb_array **w,
         if (!*mine) continue;
         char line[2 * LINE];
         size_t at = (size_t)snprintf(line, sizeof line, "%s", head);
+        bool decoded = false; /* is named */
         for (int k = i; k < f->n; k++) {
             if (strcmp(choice + k * LINE, mine) != 0) continue;
-            at +=
-                add_name(&f->item[i], &f->item[k], line + at, sizeof line - at);
+            const bool coded = f->item[k].fmt->levels;
+            if (coded || !decoded)
+                at +=
+                    (size_t)snprintf(line + at, sizeof line - at, "%s%s",
+                                     k > i ? " | " : "", name_of(&f->item[k]));
+            decoded = decoded || !coded;
             if (k > i) choice[k * LINE] = 0;
         }
         snprintf(line + at, sizeof line - at, " ->%s", mine);
@@ -129,7 +130,7 @@ static void add_formats(lb_ctx *cx, const char *head, lb_array **w,
 /* Whether the table has that format, or the class of those that are decoded. */
 static bool is_known(const text *t, const sample_format *f)
 {
-    const char *name = f->fmt->levels ? f->name : "decoded";
+    const char *name = name_of(f);
     const size_t n = strlen(name);
     for (int i = 0; i < t->n; i++)
         for (const char *at = t->line[i]; (at = strstr(at, name)); at += n)

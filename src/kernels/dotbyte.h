@@ -22,15 +22,19 @@
  * ones, and so on: slots.
  *
  * Words: numbers of 16 bits, with signs and no offset, for levels that a byte
- * cannot hold. A quad is a pair of them, four bytes as well; fields are those
- * of two bytes of codes. Raw pointers only.
+ * cannot hold, and CPUs without products of bytes. A quad is a pair of them,
+ * four bytes as well; fields are those of two bytes of codes, so that 8 bits
+ * have two.
+ *
+ * Words of x may meet bytes of w, made as above: each quad of these is two
+ * pairs, its first and third byte, then its second and fourth. Raw pointers
+ * only.
  */
 #ifndef LB_DOTBYTE_H
 #define LB_DOTBYTE_H
 
 #include <stdint.h>
 
-#include "kernels/dotint.h"
 #include "lowbit_ext.h"
 
 enum {
@@ -39,11 +43,9 @@ enum {
     LB_DOTBYTE_BYTES = 64, /* of a line, that across takes at once */
     LB_DOTBYTE_MAX_MR = 32,
     LB_DOTBYTE_MAX_NR = 32,
-    /* Depth of a panel: 255 * 127 * 512 < 2^31, and products with two planes
-     * are those of dotint.h, bit by bit. */
-    LB_DOTBYTE_KC = LB_DOTINT_KC,
+    LB_DOTBYTE_KC = 512, /* depth of a panel: 128 * 32639 * 512 < 2^31 */
     LB_DOTBYTE_MOST_X = 127,
-    LB_DOTBYTE_MOST_X2 = LB_DOTINT_MOST_X, /* 256 * 127 + 127 */
+    LB_DOTBYTE_MOST_X2 = 32639, /* 256 * 127 + 127 */
     /* The same of one plane: 255 * 127 * 1024 < 2^31. */
     LB_DOTBYTE_DEEP = 1024,
     LB_DOTBYTE_TOGETHER = 4, /* lines that dots take at once, at most */
@@ -52,7 +54,12 @@ enum {
      * roundings of 512 of them, and of the sum. */
     LB_DOTWORD_MOST_W = 1 << 13,
     LB_DOTWORD_SPARE = 544,
-    LB_DOTWORD_SUM = (1 << (31 - 13)) - LB_DOTWORD_SPARE
+    LB_DOTWORD_SUM = (1 << (31 - 13)) - LB_DOTWORD_SPARE,
+    /* Levels and ratios whose product times 2^-15 is MOST_W; the latter where
+     * levels are 64 times a byte. */
+    LB_DOTWORD_LEVEL = 1 << 14,
+    LB_DOTWORD_RATIO = 1 << 14,
+    LB_DOTWORD_RATIO_8 = 32767
 };
 
 /* What codes stand for: number[code], offset included; those of 8 bits the
@@ -61,10 +68,11 @@ typedef struct lb_dotbyte_codes {
     int bits; /* 8, 4, 2 or 1 */
     bool high_first;
     uint8_t number[16];
-    /* Words, of 4 bits only: level[code]; across, if there are ratios, (level *
-     * ratio + 2^14) >> 15, where line k has ratio[k] for the first `share`
-     * codes (a multiple of 32) of those that are taken at once, ratio[apart +
-     * k] for those after them, and so on. Up to a whole pair there are any. */
+    /* Words: level[code], of 8 bits the number that they are. Across, if there
+     * are ratios, (level * ratio + 2^14) >> 15, where level is of 8 bits 64
+     * times the number, and line k has ratio[k] for the first `share` codes (a
+     * multiple of 32) of those that are taken at once, ratio[apart + k] for
+     * those after them, and so on. Up to a whole pair there are any. */
     int16_t level[16];
     const int16_t *ratio;
     int64_t share, apart;
@@ -110,7 +118,7 @@ typedef struct lb_dotbyte_lines {
 
 typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
-    int size;                    /* bytes of a number: 2 for words */
+    int size, x_size;            /* bytes of a number of w, and of x */
     int piece; /* bytes of a row of x side by side: a quad, but for dots */
     /* x lies row by row, a row of the depth to the next, and then the next
      * plane: quads are side by side. Memory is read, though not used, as if
@@ -119,9 +127,9 @@ typedef struct lb_dotbyte {
     bool asks;   /* tiles do, for what comes next */
     int mr, nr;  /* by_row: mr rows of one plane, half as many of two */
     int most_w;  /* the largest byte of w; below 255: not of 8 bits */
+    int widths;  /* all bits of codes that can be packed, added; 0: any */
     int bias;    /* what bytes of panels of w are less: 128 gives them signs */
-    bool planes; /* two of them are better than numbers of 16 bits; below
-                  * avx512 there is but one */
+    bool planes; /* two of them are not slower than numbers of 16 bits */
     /* Around all calls of tile of a unit of work, on its thread, which does
      * nothing else meanwhile that could wait; NULL: nothing is needed. share:
      * that of x, the same in all of them. */
@@ -170,11 +178,11 @@ typedef struct lb_dotbyte {
                  float *c);
 } lb_dotbyte;
 
-/* From a block to the next: x->share numbers of `size` bytes, nr rows of w. */
-static inline void lb_dotbyte_next(lb_dotbyte_x *x, lb_dotbyte_w *w, int size,
-                                   int nr)
+/* From a block to the next: x->share numbers, nr rows of w. */
+static inline void lb_dotbyte_next(lb_dotbyte_x *x, lb_dotbyte_w *w, int x_size,
+                                   int size, int nr)
 {
-    x->bytes += x->share * x->rows * size;
+    x->bytes += x->share * x->rows * x_size;
     x->start += x->apart;
     x->scale += x->apart;
     w->bytes += x->share * nr * size;
@@ -186,27 +194,47 @@ static inline int lb_dotbyte_apart(int rows)
     return rows > 4 ? 8 : 4;
 }
 
-/* The strongest kernel of a CPU that takes bytes up to most_w; NULL: it has
- * none, and numbers of 16 bits are better. */
-const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along);
+typedef struct lb_dotbyte_need {
+    int most_w; /* the largest byte of w */
+    int bits;   /* of codes */
+    bool along; /* K along memory */
+    bool words; /* x may be words */
+    bool signs; /* 1 bit, 0 or 2, and panels are one block: dotlut.h */
+} lb_dotbyte_need;
+
+/* The strongest kernel of a CPU for bytes of w; NULL: there is none, and w must
+ * be words. */
+const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, const lb_dotbyte_need *n);
 /* The same for words. */
 const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu);
-/* Words for numbers that are not codes: round and tile only. NULL: f32 is as
- * fast. */
-const lb_dotbyte *lb_dotword_any(const lb_cpu *cpu);
 /* That for codes of 8 bits as they lie, and x in bytes; NULL: there is none. */
 const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu);
 
 extern const lb_dotbyte lb_dotbyte_ref, lb_dotword_ref;
 #if defined(__aarch64__)
-extern const lb_dotbyte lb_dotbyte_dotprod;
+extern const lb_dotbyte lb_dotbyte_dotprod, lb_dotword_neon;
 #endif
+
+/* Panels of words, 16 rows to each, in portable C. */
+int32_t lb_dotword_round_ref(int64_t n, const float *x, float factor,
+                             int planes, int fields, int8_t *to, int64_t apart,
+                             int64_t plane);
+void lb_dotword_along_ref(const lb_dotbyte_codes *c, const uint8_t *from,
+                          int64_t step, int64_t n, int64_t ahead, uint8_t *to);
+void lb_dotword_across_ref(const lb_dotbyte_codes *c, const uint8_t *from,
+                           int64_t step, int64_t n, int64_t bytes,
+                           int64_t ahead, uint8_t *to, int64_t panel);
 #if defined(__x86_64__)
 extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni, lb_dotword_vnni;
-extern const lb_dotbyte lb_dotword_avx2;
+extern const lb_dotbyte lb_dotword_avx2, lb_dotwide_avx2;
 extern const lb_dotbyte lb_dotlines_vnni;
 extern const lb_dotbyte lb_dotbyte_amx, lb_dotword_amx;
 
+void lb_dotword_along_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
+                           int64_t step, int64_t n, int64_t ahead, uint8_t *to);
+void lb_dotword_across_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
+                            int64_t step, int64_t n, int64_t bytes,
+                            int64_t ahead, uint8_t *to, int64_t panel);
 void lb_dotbyte_along_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
                            int64_t step, int64_t n, int64_t ahead, uint8_t *to);
 void lb_dotbyte_across_avx2(const lb_dotbyte_codes *c, const uint8_t *from,

@@ -130,7 +130,7 @@ static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
     do {
         const int64_t some = k < x1.share ? k : x1.share;
         tile_block(&x1, some, &w1, first, c);
-        lb_dotbyte_next(&x1, &w1, 1, NR);
+        lb_dotbyte_next(&x1, &w1, 1, 1, NR);
         first = false;
         k -= some;
     } while (k > 0);
@@ -140,10 +140,12 @@ const lb_dotbyte lb_dotbyte_ref = {
     .name = "dot i8 ref",
     .name_two = "dot i8x2 ref",
     .size = 1,
+    .x_size = 1,
     .piece = 4,
     .mr = MR,
     .nr = NR,
     .most_w = 255,
+    .planes = true,
     .round = round_row,
     .along = along,
     .across = across,

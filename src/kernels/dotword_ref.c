@@ -1,5 +1,5 @@
 /* dotword_ref.c - products of 16-bit integers in portable C: the specification
- * of words in dotbyte.h, for numbers that are not codes. */
+ * of words in dotbyte.h. */
 #include <math.h>
 #include <string.h>
 
@@ -7,8 +7,9 @@
 
 enum { MR = 8, NR = 16 };
 
-static int32_t round_row(int64_t n, const float *x, float factor, int planes,
-                         int fields, int8_t *to, int64_t apart, int64_t plane)
+int32_t lb_dotword_round_ref(int64_t n, const float *x, float factor,
+                             int planes, int fields, int8_t *to, int64_t apart,
+                             int64_t plane)
 {
     const int64_t step = LB_DOTBYTE_STEP, whole = (n + step - 1) / step * step;
     int32_t sum = 0;
@@ -23,6 +24,58 @@ static int32_t round_row(int64_t n, const float *x, float factor, int planes,
                &word, sizeof word);
     }
     return sum;
+}
+
+/* What a field of a byte stands for. */
+static int16_t word_of(const lb_dotbyte_codes *c, uint8_t byte, int f)
+{
+    const int fields = 8 / c->bits;
+    if (c->bits == 8) return (int8_t)byte;
+    const int field = c->high_first ? fields - 1 - f : f;
+    return c->level[byte >> (field * c->bits) & ((1 << c->bits) - 1)];
+}
+
+static void put_word(int word, uint8_t *to)
+{
+    const int16_t v = (int16_t)word;
+    memcpy(to, &v, sizeof v);
+}
+
+/* Two bytes are a pair for each field; of 8 bits, four are two pairs. */
+void lb_dotword_along_ref(const lb_dotbyte_codes *c, const uint8_t *from,
+                          int64_t step, int64_t n, int64_t ahead, uint8_t *to)
+{
+    const int fields = 8 / c->bits, turn = 2 * fields;
+    (void)ahead;
+    for (int l = 0; l < LB_DOTBYTE_LINES; l++, from += step, to += 4)
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t place = k / turn;
+            put_word(word_of(c, from[k / fields], (int)(k % fields)),
+                     to + (place / 2 * turn + k % turn) * NR * 4 +
+                         place % 2 * 2);
+        }
+}
+
+/* The fields of 16 bytes are as many panels, the lines words. */
+void lb_dotword_across_ref(const lb_dotbyte_codes *c, const uint8_t *from,
+                           int64_t step, int64_t n, int64_t bytes,
+                           int64_t ahead, uint8_t *to, int64_t panel)
+{
+    const int fields = 8 / c->bits;
+    (void)ahead;
+    for (int64_t k = 0; k < n; k++, from += step)
+        for (int64_t b = 0; b < bytes; b++)
+            for (int f = 0; f < fields; f++) {
+                const int64_t code = b * fields + f;
+                int word = word_of(c, from[b], f);
+                if (c->ratio && c->bits == 8) word *= 64;
+                if (c->ratio)
+                    word = (word * c->ratio[code / c->share * c->apart + k] +
+                            (1 << 14)) >>
+                           15;
+                put_word(word, to + (b / 16 * fields + f) * panel +
+                                   k / 2 * NR * 4 + b % 16 * 4 + k % 2 * 2);
+            }
 }
 
 /* A pair of all rows of w, word by word. */
@@ -68,7 +121,7 @@ static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
     do {
         const int64_t some = k < x1.share ? k : x1.share;
         tile_block(&x1, some, &w1, first, c);
-        lb_dotbyte_next(&x1, &w1, 2, NR);
+        lb_dotbyte_next(&x1, &w1, 2, 2, NR);
         first = false;
         k -= some;
     } while (k > 0);
@@ -77,9 +130,13 @@ static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
 const lb_dotbyte lb_dotword_ref = {
     .name = "dot i16 rows ref",
     .size = 2,
+    .x_size = 2,
     .piece = 4,
     .mr = MR,
     .nr = NR,
-    .round = round_row,
+    .widths = 15,
+    .round = lb_dotword_round_ref,
+    .along = lb_dotword_along_ref,
+    .across = lb_dotword_across_ref,
     .tile = tile,
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "kernels/dotint.h"
+#include "matmul/magnitude.h"
 
 enum { TOGETHER = 16 }; /* scales of places that are read at a time */
 
@@ -74,11 +74,11 @@ const float *lb_scales_factor(const lb_scales *s, int64_t k, int64_t n)
 static float shrink_of(const lb_scales *s, int64_t depth)
 {
     int e = 0;
-    float most = 0, lane;
+    float most = 0, sum;
     for (int64_t k = 0, n; k < depth; k += n) {
         n = lb_min_i64(s->kc, depth - k);
         read_factor(s, k, n);
-        most = fmaxf(most, lb_dotint_for(s->cpu)->largest(n, s->factor, &lane));
+        most = fmaxf(most, lb_largest_and_sum(n, s->factor, &sum));
     }
     if (most >= 0x1p-100f && isfinite(most)) frexpf(most, &e);
     return ldexpf(1, -e);

@@ -3,8 +3,8 @@
  *
  * Scales that depend on the row alone are multiplied with its results. If they
  * depend on the depth alone, x takes them before it is rounded. If they depend
- * on both, it is up to the panels: int_panels.h puts them into the weights,
- * panels.h sums blocks of the depth one by one.
+ * on both, it is up to the panels (panels.h): blocks of the depth are summed
+ * one by one, or weights of 16 bits take ratios of scales.
  */
 #ifndef LB_CODED_SCALES_H
 #define LB_CODED_SCALES_H

@@ -1,13 +1,11 @@
-/* gemm_loops.c - bytes times packed weights.
- *
- * As product_coded_block.c, with panels of bytes (panels.h):
+/* gemm_loops.c - x as integers times packed weights, in panels (panels.h):
  *
  *   phase 0   x is rounded to panels; units are panels of some rows
  *   phase 1   a unit is one block of the result,
  *
  *     for each chunk of the depth          as much of x as stays in L2
  *       for each strip of w
- *         for each panel of the chunk      codes become bytes
+ *         for each panel of the chunk      codes become bytes or words
  *           for each nr rows of it         which stay in L1
  *             tiles with all groups of rows of x, block by block
  *

@@ -6,8 +6,6 @@
 #include "kernels/dotf32.h"
 #include "kernels/gemm.h"
 #include "kernels/int_dot.h"
-#include "kernels/outerint.h"
-#include "matmul/int_panels.h"
 #include "matmul/panels.h"
 #include "matmul/select.h"
 
@@ -41,35 +39,12 @@ static lb_choice as_integers(const lb_product *p, const lb_weights *w)
 /* ---- integers ------------------------------------------------------------ */
 
 static bool can_digits(const lb_product *p, const lb_weights *w,
-                       const lb_cpu *cpu, lb_choice as)
+                       const lb_cpu *cpu, lb_choice as, bool decoded)
 {
     lb_panels b;
-    return lb_panels_for(p, w, cpu, &b) &&
-           (b.kernel->size == 2) == (as.type == LB_T_I16) &&
+    return lb_panels_for(p, w, cpu, &b) && b.decoded == decoded &&
+           (b.kernel->x_size > 1) == (as.type == LB_T_I16) &&
            (as.type == LB_T_I16 || b.planes == as.digits);
-}
-
-/* Two bits that have no more than three values. */
-static bool are_trits(const lb_coded *c)
-{
-    const lb_code_kind *k = &c->store->fmt->codes;
-    return c->bits == 2 && (k->most - k->least) / k->step < 3;
-}
-
-static bool can_line(const lb_weights *w, const lb_int_panels *q)
-{
-    return (w->coded.bits == 1 || are_trits(&w->coded)) && q->line &&
-           !q->fine && !q->scales.in_w;
-}
-
-/* Codes that are numbers on a line, or levels. Of 2 bits or 1 there is so
- * little to turn that others are as fast. */
-static bool can_columns(const lb_weights *w, const lb_int_panels *q)
-{
-    const lb_coded *c = &w->coded;
-    if (q->scales.in_w && c->lines.g % LB_OUTERINT_COLUMNS) return false;
-    if (c->bits == 8) return true;
-    return c->bits == 4 && (q->fine ? q->by_level : q->line);
 }
 
 /* ---- f32 ----------------------------------------------------------------- */
@@ -119,7 +94,6 @@ const lb_gemm_codes *lb_operand_panel(const lb_cpu *cpu, const lb_coded *c)
 bool lb_operand_can(lb_need need, lb_choice as, const lb_product *p,
                     const lb_weights *w, const lb_cpu *cpu)
 {
-    lb_int_panels q;
     switch (need) {
     case LB_NEED_GEMV:
         return can_gemv(p, w, cpu, as);
@@ -129,15 +103,12 @@ bool lb_operand_can(lb_need need, lb_choice as, const lb_product *p,
     case LB_NEED_INTEGERS:
         return lb_int_dot_for(cpu) && lb_operand_integers(w, p->k);
     case LB_NEED_DIGITS:
-        return can_digits(p, w, cpu, as);
+        return can_digits(p, w, cpu, as, false);
+    case LB_NEED_DECODED:
+        return can_digits(p, w, cpu, as, true);
     case LB_NEED_F32_K:
         return can_f32_k(w);
-    case LB_NEED_F32_PANEL:
-        return w->n >= w->m && lb_operand_panel(cpu, &w->coded);
     default:
-        if (!lb_int_panels_of(cpu, &w->coded, w->m, &q)) return false;
-        return need == LB_NEED_LINE      ? can_line(w, &q)
-               : need == LB_NEED_COLUMNS ? can_columns(w, &q)
-                                         : true;
+        return w->n >= w->m && lb_operand_panel(cpu, &w->coded);
     }
 }

@@ -13,9 +13,7 @@ typedef enum lb_need {
     LB_NEED_GEMV_F32, /* the same, and none for integers */
     LB_NEED_INTEGERS, /* values are integers of 8 bits, K along memory */
     LB_NEED_DIGITS,   /* panels of T, x in so many digits (panels.h) */
-    LB_NEED_WORDS,    /* levels that 16 bits can hold */
-    LB_NEED_LINE,     /* words; levels least + code * slope, one scale a row */
-    LB_NEED_COLUMNS,  /* words of 8 bits, or 4, and blocks of whole columns */
+    LB_NEED_DECODED,  /* the same, and codes cannot become such panels */
     LB_NEED_F32_K,    /* kernels/dotf32.h: finite, blocks of whole groups */
     LB_NEED_F32_PANEL /* kernels/gemm_codes.h: blocks of whole units */
 } lb_need;

@@ -28,15 +28,15 @@ bool lb_panels_decoded(const lb_cpu *cpu, bool along, lb_precision precision,
         .each = true,
         .decoded = true,
     };
-    const bool one = precision == LB_PRECISION_FASTEST;
-    p->kernel = one ? lb_dotbyte_for(cpu, 255, true) : NULL;
+    const lb_dotbyte_need need = {.most_w = 255, .bits = 8, .along = true};
+    p->kernel =
+        precision == LB_PRECISION_FASTEST ? lb_dotbyte_for(cpu, &need) : NULL;
     if (p->kernel) {
         p->offset = 128 - p->kernel->bias;
         p->share = LB_PANELS_SHARE_BYTES;
         p->up = 0x1p6f;
     } else {
-        p->kernel = lb_dotword_any(cpu);
-        if (!p->kernel) return false;
+        p->kernel = lb_dotword_for(cpu);
         p->share = LB_PANELS_SHARE_WORDS;
         p->up = 0x1p14f;
         p->sum = (float)LB_DOTWORD_SUM;

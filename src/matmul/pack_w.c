@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/turn.h"
+#include "matmul/magnitude.h"
 #include "matmul/panels.h"
 #include "matmul/product.h"
 
@@ -104,6 +105,30 @@ static void scale_blocks(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots,
         memcpy(ws + b * slots, ws, (size_t)(slots * f));
 }
 
+/* n scales as parts of the largest magnitude among them, in units of 1 / top,
+ * rounded to nearest even. Returns that magnitude, or NaN if a scale is not
+ * finite; then, and for zeros, all parts are 0. */
+static float ratios_of(int64_t n, const float *scale, float top, int16_t *to)
+{
+    /* Added to a number, rounds it to an integer in the low bits of the sum. */
+    const float magic = 0x1.8p23f;
+    float sum;
+    const float most = lb_largest_and_sum(n, scale, &sum);
+    if (!isfinite(most) || most == 0) {
+        memset(to, 0, (size_t)n * sizeof *to);
+        return most == 0 ? 0 : (float)NAN;
+    }
+    const float lift = most < 0x1p-100f ? 0x1p100f : 1;
+    const float factor = top / (most * lift);
+    for (int64_t i = 0; i < n; i++) {
+        const float part = scale[i] * lift * factor + magic;
+        int32_t bits;
+        memcpy(&bits, &part, sizeof bits);
+        to[i] = (int16_t)bits;
+    }
+    return most;
+}
+
 /* Ratios of all rows in the panel from k on; rows run along memory. */
 static void make_ratios(lb_pack_w *w, int64_t k, int64_t n)
 {
@@ -126,10 +151,10 @@ static void make_ratios(lb_pack_w *w, int64_t k, int64_t n)
                 w->scales[b * p->kc + i] = s[b];
         }
     }
-    lb_dotint_for(p->cpu)->ratios(blocks, n, w->scales, p->kc, LB_DOTINT_RATIO,
-                                  w->ratio, p->kc, w->largest);
+    const float top = c->bits == 8 ? LB_DOTWORD_RATIO_8 : LB_DOTWORD_RATIO;
     for (int64_t b = 0; b < blocks; b++)
-        if (!isfinite(w->largest[b])) w->largest[b] = (float)NAN;
+        w->largest[b] =
+            ratios_of(n, w->scales + b * p->kc, top, w->ratio + b * p->kc);
 }
 
 /* The largest of each row's, which are those of 16 slots. */
@@ -285,8 +310,8 @@ static void ask_scales(const lb_pack_w *w, int64_t j, int64_t k)
     }
 }
 
-/* One group of rows of x may have fewer quads than there are lines: along
- * memory packing asks for half of them, and across for all of bytes. */
+/* Tiles ask for a line with each quad. Where these are fewer than the lines,
+ * packing asks for half of those along memory, and across for all of bytes. */
 void lb_pack_w_next(lb_pack_w *w, int64_t j, int64_t k, int64_t next_j,
                     int64_t next_k, int64_t groups)
 {
@@ -296,12 +321,12 @@ void lb_pack_w_next(lb_pack_w *w, int64_t j, int64_t k, int64_t next_j,
     if (p->decoded) return;
     const int64_t quads =
         p->strip / p->kernel->nr * p->kc * p->kernel->size / 4;
-    const bool few = c->along ? groups == 1 : groups * quads < p->kc;
     const int64_t line = c->along ? next_j : next_k;
     const int64_t place = c->along ? next_k : next_j;
     const int64_t lines = c->along ? p->strip : p->kc;
     const int64_t places = c->along ? p->kc : p->strip;
     const int64_t columns = lb_ceil_div(lb_coded_line_bytes(c, places), LINE);
+    const bool few = groups * quads < lines * columns;
     const int64_t packed = !few ? 0 : c->along ? columns / 2 : columns;
     w->ask = (lb_dotbyte_ask){
         .at = (uintptr_t)c->bytes + (uintptr_t)(line * c->byte_step) +

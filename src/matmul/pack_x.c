@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/dotlut.h"
+#include "matmul/magnitude.h"
 #include "matmul/panels.h"
 
 /* Scales and starts of a block. */
@@ -10,7 +12,7 @@ enum { HEAD = 2 * LB_DOTBYTE_MAX_MR * sizeof(float) };
 int64_t lb_pack_x_bytes(const lb_panels *p, int64_t rows, int64_t depth)
 {
     return lb_panel_blocks(p, depth) * HEAD +
-           rows * lb_panel_steps(p, depth) * p->planes * p->kernel->size;
+           rows * lb_panel_steps(p, depth) * p->planes * p->kernel->x_size;
 }
 
 int64_t lb_pack_x_room(const lb_panels *p)
@@ -43,7 +45,7 @@ static x_part part_at(const lb_panels *p, char *at, int rows, int64_t n,
     return (x_part){
         .scale = head,
         .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
-        .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->size,
+        .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->x_size,
         .apart = (int64_t)rows * p->kernel->piece,
         .row = p->kernel->piece,
         .plane = rows * steps,
@@ -64,57 +66,69 @@ lb_dotbyte_x lb_pack_x_at(const lb_panels *p, char *at, int rows, int64_t n)
                           .apart = HEAD / (int64_t)sizeof(float)};
 }
 
-/* What numbers are multiplied with; 0 for zeros, NaN if one is not finite, inf
- * if it is too large for a float. */
-static float factor_of(const lb_panels *p, int64_t n, const float *x)
+/* n numbers that are step apart, side by side and times their factors, if
+ * there are any: at tmp, or where they are. */
+static const float *line_up(const float *x, int64_t step, int64_t n,
+                            const float *factor, float *tmp)
 {
-    float lane;
-    const float most = lb_dotint_for(p->cpu)->largest(n, x, &lane);
-    const float top = (float)(p->planes == 2 ? (int)LB_DOTBYTE_MOST_X2
-                                             : (int)LB_DOTBYTE_MOST_X);
+    if (step == 1 && !factor) return x;
+    for (int64_t k = 0; k < n; k++)
+        tmp[k] = factor ? x[k * step] * factor[k] : x[k * step];
+    return tmp;
+}
+
+/* How large integers may be, and the sum of their magnitudes; 0: any. */
+typedef struct {
+    float one, sum;
+} x_bound;
+
+static x_bound bound_of(const lb_panels *p)
+{
+    if (p->kernel->x_size == 4) return (x_bound){LB_DOTLUT_MOST_X, 0};
+    if (p->kernel->x_size == 2) return (x_bound){LB_DOTBYTE_MOST_X2, p->sum};
+    const int most =
+        p->planes == 2 ? (int)LB_DOTBYTE_MOST_X2 : (int)LB_DOTBYTE_MOST_X;
+    return (x_bound){(float)most, 0};
+}
+
+/* What numbers are multiplied with, so that they stay within bounds; 0 for
+ * zeros, NaN if one is not finite. If x is so small that this is too large for
+ * a float, it is inf, and if x is so large that the sum is, negative. */
+static float factor_of(x_bound bound, int64_t n, const float *x)
+{
+    float sum;
+    const float most = lb_largest_and_sum(n, x, &sum);
     if (!isfinite(most)) return (float)NAN;
-    return most == 0 ? 0 : top / most;
+    if (most == 0) return 0;
+    const float factor = bound.one / most;
+    if (bound.sum == 0) return factor;
+    return isinf(sum) ? -1 : fminf(factor, bound.sum / sum);
 }
 
-/* One block of a row, as words: sums of these are bounded, too. x may be
- * changed, here and below. */
-static void round_words(const lb_panels *p, float *x, const float *from,
+/* One block of a row; tmp, which may be x, has room for it. */
+static void round_block(const lb_panels *p, float *tmp, const float *x,
                         int64_t n, const x_part *to, int row)
 {
-    /* Sums of lanes differ between levels, the sum of all does not. */
-    lb_int_largest *const largest =
-        p->decoded ? lb_int_largest_and_sum : lb_dotint_for(p->cpu)->largest;
-    const lb_int_bound bound = {LB_DOTINT_MOST_X,
-                                p->decoded ? p->sum : p->sum / 8};
-    const lb_int_row r = lb_int_row_of(largest, bound, n, from, x);
-    p->kernel->round(n, r.x, r.factor, 1, p->in_turn, to->bytes + row * to->row,
-                     to->apart, to->plane);
-    to->scale[row] = r.scale;
-    to->start[row] = 0;
-}
-
-/* The same as bytes. */
-static void round_block(const lb_panels *p, float *x, const float *from,
-                        int64_t n, const x_part *to, int row)
-{
-    const float lift = 0x1p100f;
-    float factor = factor_of(p, n, from);
-    float scale = factor == 0 ? 0 : p->up / factor;
-    if (isinf(factor)) { /* x is tiny: once more, on a larger scale */
+    const x_bound bound = bound_of(p);
+    float lift = 1, factor = factor_of(bound, n, x);
+    if (isinf(factor) || factor < 0) { /* once more, on another scale */
+        lift = factor < 0 ? 0x1p-20f : 0x1p100f;
         for (int64_t k = 0; k < n; k++)
-            x[k] = from[k] * lift;
-        from = x;
-        factor = factor_of(p, n, from);
-        scale = p->up / factor / lift;
-    } else if (isnan(factor)) {
-        memset(x, 0, (size_t)n * sizeof *x);
-        from = x;
+            tmp[k] = x[k] * lift;
+        x = tmp;
+        factor = factor_of(bound, n, x);
+    }
+    to->scale[row] = isnan(factor) ? factor
+                     : factor == 0 ? 0
+                                   : p->up / factor / lift;
+    if (isnan(factor)) {
+        memset(tmp, 0, (size_t)n * sizeof *tmp);
+        x = tmp;
         factor = 0;
     }
     const int32_t sum =
-        p->kernel->round(n, from, factor, p->planes, p->in_turn,
+        p->kernel->round(n, x, factor, p->planes, p->in_turn,
                          to->bytes + row * to->row, to->apart, to->plane);
-    to->scale[row] = scale;
     to->start[row] = (int32_t)((int64_t)sum * -p->offset);
 }
 
@@ -133,8 +147,8 @@ static void clear_head(const lb_panels *p, char *to, int rows, int64_t n,
  */
 static void clear_ends(const lb_panels *p, char *to, int rows, int64_t n)
 {
-    const int64_t piece = p->kernel->piece / p->kernel->size;
-    const int64_t lines = (int64_t)rows * p->planes * p->kernel->size;
+    const int64_t piece = p->kernel->piece / p->kernel->x_size;
+    const int64_t lines = (int64_t)rows * p->planes * p->kernel->x_size;
     const x_part all = part_at(p, to, rows, n, 0);
     for (int64_t l = 1; l <= lines; l++)
         memset(all.bytes + l * all.row - piece, 0, (size_t)piece);
@@ -150,15 +164,12 @@ void lb_pack_x(const lb_panels *p, lb_row_slab *x, int64_t i, int rows,
     if (p->kernel->by_row) clear_ends(p, to, rows, n);
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;
-        at = lb_line_up(at, b.ks, n, factor, row);
+        at = line_up(at, b.ks, n, factor, row);
         for (int64_t s = 0; s * p->share < n; s++) {
             const x_part one = part_at(p, to, rows, n, s);
             const int64_t first = s * p->share;
             const int64_t some = lb_min_i64(p->share, n - first);
-            if (p->kernel->size == 2)
-                round_words(p, row + first, at + first, some, &one, r);
-            else
-                round_block(p, row + first, at + first, some, &one, r);
+            round_block(p, row + first, at + first, some, &one, r);
         }
     }
 }

@@ -121,14 +121,17 @@ static bool place_blocks(const lb_coded *c, lb_panels *p)
     return c->along || !p->scales.in_w;
 }
 
-/* Scales of the depth spread x over more than one byte holds well, unless each
- * serves many weights and few numbers of x share a scale of their own. Two
- * planes take weights as they are. */
-static bool planes_fit(int64_t rows, const numbers *n, lb_panels *p)
+/* One digit: scales of the depth spread x over more than one byte holds well,
+ * unless each serves many weights and few numbers of x share a scale of their
+ * own. Levels that are not whole are rounded where x is, too. */
+static bool digits_fit(int digits, int64_t rows, lb_precision precision,
+                       const numbers *n, lb_panels *p)
 {
-    p->up = p->planes == 2 ? 0x1p14f : 0x1p6f;
-    if (p->planes == 2) return p->kernel->planes && n->whole && !p->scales.in_w;
-    if (p->scales.in_x && rows < MANY) return false;
+    const bool rounded =
+        n->whole || (precision == LB_PRECISION_FASTEST && p->share <= ROUNDED);
+    p->up = p->kernel->x_size == 4 ? 0x1p12f : digits == 2 ? 0x1p14f : 0x1p6f;
+    if (digits == 2) return rounded;
+    if (p->kernel->x_size > 1 || (p->scales.in_x && rows < MANY)) return false;
     if (p->scales.in_x) p->share = SPREAD;
     return n->whole || p->share <= ROUNDED;
 }
@@ -137,14 +140,24 @@ static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
                      const numbers *n, lb_panels *p)
 {
     if (!place_blocks(c, p)) return false;
-    p->kernel = lb_dotbyte_for(p->cpu, place_numbers(c, n, p), c->along);
+    lb_dotbyte_need need = {.most_w = place_numbers(c, n, p),
+                            .bits = c->bits,
+                            .along = c->along,
+                            .words = true};
+    need.signs = c->bits == 1 && need.most_w == 2 && p->share == p->kc;
+    p->kernel = lb_dotbyte_for(p->cpu, &need);
     if (!p->kernel) return false;
     p->offset -= p->kernel->bias;
     p->in_turn = c->along ? p->fields : 1;
-    for (p->planes = precision == LB_PRECISION_FASTEST ? 1 : 2; p->planes <= 2;
-         p->planes++)
-        if (planes_fit(rows, n, p)) return true;
-    return false;
+    const int64_t share = p->share;
+    int digits = precision == LB_PRECISION_FASTEST ? 1 : 2;
+    if (digits == 1 && !digits_fit(1, rows, precision, n, p)) {
+        p->share = share;
+        digits = 2;
+    }
+    p->planes = p->kernel->x_size > 1 ? 1 : digits;
+    return digits == 1 || (digits_fit(2, rows, precision, n, p) &&
+                           (p->kernel->planes || p->kernel->x_size > 1));
 }
 
 /* Few rows of x meet bytes as stored, where panels contain no more than one
@@ -152,7 +165,7 @@ static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
 static void take_lines(const lb_coded *c, int64_t m, lb_panels *p)
 {
     if (c->bits != 8 || !c->along || m > FEW || p->planes != 1 ||
-        p->share < p->kc)
+        p->kernel->x_size > 1 || p->share < p->kc)
         return;
     const bool deep = !p->scales.in_w || c->lines.g % LB_DOTBYTE_DEEP == 0;
     if (deep) p->kc = p->share = LB_DOTBYTE_DEEP;
@@ -163,52 +176,84 @@ static void take_lines(const lb_coded *c, int64_t m, lb_panels *p)
 /* ---- words --------------------------------------------------------------- */
 
 /* As place_blocks. Across, those of a strip are whole or one. */
-static bool place_word_blocks(const lb_coded *c, lb_panels *p)
+static bool place_word_blocks(const lb_coded *c, const numbers *n, lb_panels *p)
 {
     const int64_t g = c->lines.g, wide = LB_DOTBYTE_BYTES * p->fields;
+    const int64_t most = n->whole ? WORDS : WORDS_SHARE;
     p->kc = WORDS;
-    p->share = WORDS_SHARE;
+    p->share = most;
     if (!p->scales.in_w) return true;
     p->ratios = !c->along;
     if (g % LB_DOTBYTE_STEP) return false;
-    if (p->ratios) return wide % g == 0 || g % wide == 0;
-    if (g > WORDS_SHARE && g % WORDS_SHARE) return false;
-    p->share = lb_min_i64(g, WORDS_SHARE);
+    if (p->ratios) {
+        p->share = WORDS_SHARE;
+        return wide % g == 0 || g % wide == 0;
+    }
+    if (g > most && g % most) return false;
+    p->share = lb_min_i64(g, most);
     p->kc = g % WORDS == 0 ? WORDS : p->share * (WORDS / p->share);
-    if (g > WORDS_SHARE && g % p->kc) p->kc = p->share;
+    if (g > most && g % p->kc) p->kc = p->share;
     return true;
 }
 
-/* Levels in as many steps as leave most to x; with ratios, as these want it.
- * For the quantiles of a normal distribution, 5456.85 rounds as well as the
- * largest scale. */
+/* What weights of the largest magnitude `most` leave to x. */
+static float sum_for(float most)
+{
+    return 0x1p31f / ceilf(fmaxf(most, 1)) - LB_DOTWORD_SPARE;
+}
+
+/* Levels that ratios are multiplied with. */
+static void place_ratios(const lb_coded *c, float most, lb_panels *p)
+{
+    p->sum = sum_for(LB_DOTWORD_MOST_W);
+    p->unit = c->bits == 8 ? 0x1p15f / (LB_DOTWORD_RATIO_8 * 64)
+                           : most / LB_DOTWORD_MOST_W;
+    for (int i = 0; i < 16 && c->bits < 8; i++)
+        p->codes.level[i] =
+            (int16_t)lrintf(c->numbers.level[i] / most * LB_DOTWORD_LEVEL);
+}
+
+/* Levels that are not whole, in as many steps as leave most to x. For the
+ * quantiles of a normal distribution, 5456.85 rounds as well as the largest
+ * scale. */
 static void place_levels(const lb_coded *c, float most, lb_panels *p)
 {
     static const float tops[] = {LB_DOTWORD_MOST_W, 5456.85f};
     double least = INFINITY;
-    for (int t = 0; t < (p->ratios ? 1 : 2); t++) {
+    for (int t = 0; t < 2; t++) {
         numbers n = {.whole = false};
         const double error = round_levels(c, most, tops[t], &n);
         if (error >= least) continue;
         least = error;
         p->unit = n.unit;
-        p->sum = 0x1p31f / ceilf(tops[t]) - LB_DOTWORD_SPARE;
+        p->sum = sum_for(tops[t]);
         for (int i = 0; i < 16; i++)
             p->codes.level[i] = (int16_t)n.number[i];
     }
-    for (int i = 0; i < 16 && p->ratios; i++)
-        p->codes.level[i] =
-            (int16_t)lrintf(c->numbers.level[i] / most * LB_DOTINT_LEVEL);
 }
 
-static bool words_of(const lb_coded *c, lb_panels *p)
+static void place_whole(const lb_coded *c, const numbers *n, lb_panels *p)
 {
-    const float most = c->bits == 4 ? largest_level(c) : 0;
+    p->unit = 1;
+    p->sum = sum_for(c->bits == 8 ? 128 : largest_level(c));
+    for (int i = 0; i < 16; i++)
+        p->codes.level[i] = (int16_t)n->number[i];
+}
+
+static bool words_of(const lb_coded *c, const numbers *n, lb_panels *p)
+{
+    const float most = c->bits < 8 ? largest_level(c) : 128;
     p->kernel = lb_dotword_for(p->cpu);
-    if (!p->kernel || most < 0x1p-100f || !place_word_blocks(c, p))
+    if (!(p->kernel->widths & c->bits) || most < 0x1p-100f ||
+        !place_word_blocks(c, n, p))
         return false;
     p->codes = (lb_dotbyte_codes){.bits = c->bits, .high_first = c->high_first};
-    place_levels(c, most, p);
+    if (p->ratios)
+        place_ratios(c, most, p);
+    else if (n->whole)
+        place_whole(c, n, p);
+    else
+        place_levels(c, most, p);
     p->offset = 0;
     p->up = 0x1p14f;
     p->planes = 1;
@@ -237,7 +282,7 @@ bool lb_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m, int64_t n,
     if (!numbers_of(c, &levels)) return false;
     if (bytes_of(c, n, precision, &levels, p))
         take_lines(c, m, p);
-    else if (!words_of(c, p))
+    else if (!words_of(c, &levels, p))
         return false;
     p->each = p->scales.in_w && c->along;
     p->strip = strip_of(c, p);
@@ -248,10 +293,9 @@ bool lb_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m, int64_t n,
 bool lb_panels_for(const lb_product *p, const lb_weights *w, const lb_cpu *cpu,
                    lb_panels *to)
 {
-    const bool fine =
-        w->coded.bits
-            ? lb_panels_of(cpu, &w->coded, w->m, w->n, p->precision, to)
-            : lb_panels_decoded(cpu, w->coded.along, p->precision, to);
-    if (fine) to->mr = to->kernel->mr / (to->kernel->by_row ? to->planes : 1);
-    return fine;
+    if (!w->coded.bits ||
+        !lb_panels_of(cpu, &w->coded, w->m, w->n, p->precision, to))
+        lb_panels_decoded(cpu, w->coded.along, p->precision, to);
+    to->mr = to->kernel->mr / (to->kernel->by_row ? to->planes : 1);
+    return true;
 }

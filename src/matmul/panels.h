@@ -1,14 +1,17 @@
 /* panels.h - a product with packed weights as panels of bytes or words.
  *
  * What is multiplied are the panels of kernels/dotbyte.h. Scales of weights go
- * to the row of the result, or to x before it is rounded, as in int_panels.h.
+ * to the row of the result, or to x before it is rounded (coded_scales.h).
  * Where they depend on both, the depth comes in blocks that share one, each of
  * them with scales of its own for x, and is summed block by block. Levels that
  * are not whole are rounded: that is for one plane only.
  *
- * What bytes cannot hold become words, if codes have 4 bits: levels in 13 bits.
- * Scales that depend on both, where rows run along memory, go into these as
- * ratios to the largest of a panel, as in int_panels.h.
+ * What bytes cannot hold, or the level has no product of bytes for, become
+ * words: levels that are not whole in 13 bits. Scales that depend on both,
+ * where rows run along memory, go into these as ratios to the largest of the
+ * row's panel, and that one to the result.
+ *
+ * Weights for which neither works are decoded, and rounded anew.
  *
  * Codes of 8 bits along the depth are numbers already: where x has few rows,
  * and scales are not those of short blocks, they are multiplied as stored, if
@@ -19,7 +22,9 @@
 
 #include "core/core.h"
 #include "kernels/dotbyte.h"
-#include "matmul/int_panels.h"
+#include "matmul/coded_scales.h"
+#include "matmul/product.h"
+#include "matmul/row_slab.h"
 
 typedef struct lb_panels {
     const lb_dotbyte *kernel;
@@ -32,11 +37,12 @@ typedef struct lb_panels {
     int in_turn; /* the depth comes in the order of so many; 1: as it is */
     int offset;  /* of bytes of w, as the kernel has them */
     float unit;  /* what 1 in w stands for, without scales */
-    float sum;   /* words: what those of x that share a scale may add up to */
+    float sum;   /* words: what magnitudes of x that share a scale may add up
+                  * to; 0: anything */
     int apart;   /* rows from slot to slot of 16 */
     /* Scales of x are multiplied with this power of 2, those of w divided by
      * it, so that both and the product with a sum are normal numbers as long
-     * as x is. With two planes it is that of int_rows.c. */
+     * as x is. */
     float up;
     int64_t kc;    /* depth of a panel, */
     int64_t share; /* and of what shares scales in it */
@@ -65,7 +71,7 @@ bool lb_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m, int64_t n,
 bool lb_panels_decoded(const lb_cpu *cpu, bool along, lb_precision precision,
                        lb_panels *p);
 
-/* The one of the two that weights need. */
+/* The first of the two that is possible. */
 struct lb_weights;
 bool lb_panels_for(const lb_product *p, const struct lb_weights *w,
                    const lb_cpu *cpu, lb_panels *to);
@@ -79,7 +85,7 @@ static inline int64_t lb_panel_blocks(const lb_panels *p, int64_t depth)
 /* A depth as it is filled up. */
 static inline int64_t lb_panel_steps(const lb_panels *p, int64_t depth)
 {
-    const int64_t piece = p->kernel->piece / p->kernel->size;
+    const int64_t piece = p->kernel->piece / p->kernel->x_size;
     const int64_t step = lb_max_i64(piece, LB_DOTBYTE_STEP);
     return lb_ceil_div(depth, step) * step;
 }

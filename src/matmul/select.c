@@ -12,7 +12,7 @@ enum { MANY = 1 << 30 };
 
 /* Widths of codes, orientations and precisions are sets. */
 enum { BITS_1 = 1, BITS_2 = 2, BITS_4 = 4, BITS_8 = 8, BITS_ANY = 15 };
-enum { DECODED = 16 }; /* in place of a width: codes that are not used */
+enum { DECODED = 16, ALL = 31 }; /* DECODED: in place of a width, no codes */
 enum {
     KN = 1, /* x @ W, W (in, out): rows of W run along memory */
     NK = 2, /* x @ W^T, W (out, in): K does */
@@ -40,20 +40,6 @@ enum { PACKED = 1 << 22 }; /* x that may be packed as a whole */
 
 /* clang-format off */
 static const row codes[] = {
-    /* Lookup tables: AVX2 has no product of bytes that keeps up with them. One
-     * row of x at FASTEST is left to gemv. */
-    {AT(AVX2), BITS_1, NK, FASTEST, 2, MANY, 64, 64, 0,
-     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AT(AVX2), BITS_1, NK, FAST, 1, MANY, 64, 64, 0,
-     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AT(AVX2), BITS_1, KN, FASTEST, 2, MANY, 128, 64, 0,
-     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AT(AVX2), BITS_1, KN, FAST, 1, MANY, 128, 64, 0,
-     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AT(AVX2), BITS_2, NK, FAST, 5, MANY, 128, 64, 0,
-     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AT(AVX2), BITS_2, KN, FAST, 3, MANY, 128, 64, 0,
-     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
     /* gemv: how many rows, says the table below. */
     {LEVEL_ANY, BITS_4 | BITS_8, BOTH, FASTER, 1, MANY, 0, 0, 0,
      LB_NEED_GEMV, {LB_T_I16, 2, &lb_coded_thin}},
@@ -72,10 +58,6 @@ static const row codes[] = {
      LB_NEED_DIGITS, {LB_T_I8, 2, &lb_gemm}},
     {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
      LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
-    {AT(AVX2), BITS_4 | BITS_8, KN, FASTER, 2, 512, 0, 0, PACKED,
-     LB_NEED_COLUMNS, {LB_T_I16, 2, &lb_coded_outer}},
-    {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
-     LB_NEED_WORDS, {LB_T_I16, 2, &lb_coded_block}},
     /* Integers with scales, as long as tiles of rounded values are slower
      * (Zen 5). */
     {LB_LEVEL_REF, LB_LEVEL_AVX2, DECODED, NK, FASTEST, 1, 8, 0, 0, 0,
@@ -88,18 +70,18 @@ static const row codes[] = {
      LB_NEED_INTEGERS, {LB_T_I8, 2, &lb_integer_rows}},
     /* Decoded weights: rounding them is worth it from so many rows on, and not
      * with AVX-512 alone, where 16 bits are no faster than f32. */
-    {AT(REF), DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
-     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
-    {AT(REF), DECODED, BOTH, FASTER, 32, MANY, 16, 32, 0,
-     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
-    {AT(NEON), DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
-     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
-    {AT(AVX2), DECODED, BOTH, FASTER, 32, MANY, 16, 32, 0,
-     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
-    {VNNI_UP, DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
-     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
-    {VNNI_UP, DECODED, BOTH, FAST, 32, MANY, 16, 32, 0,
-     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
+    {AT(REF), ALL, BOTH, FASTEST, 32, MANY, 16, 32, 0,
+     LB_NEED_DECODED, {LB_T_I8, 1, &lb_gemm}},
+    {AT(REF), ALL, BOTH, FASTER, 32, MANY, 16, 32, 0,
+     LB_NEED_DECODED, {LB_T_I16, 2, &lb_gemm}},
+    {AT(NEON), ALL, BOTH, FASTEST, 32, MANY, 16, 32, 0,
+     LB_NEED_DECODED, {LB_T_I8, 1, &lb_gemm}},
+    {AT(AVX2), ALL, BOTH, FASTER, 32, MANY, 16, 32, 0,
+     LB_NEED_DECODED, {LB_T_I16, 2, &lb_gemm}},
+    {VNNI_UP, ALL, BOTH, FASTEST, 32, MANY, 16, 32, 0,
+     LB_NEED_DECODED, {LB_T_I8, 1, &lb_gemm}},
+    {VNNI_UP, ALL, BOTH, FAST, 32, MANY, 16, 32, 0,
+     LB_NEED_DECODED, {LB_T_I16, 2, &lb_gemm}},
     /* f32. */
     {AT(AVX2), BITS_ANY, NK, PRECISION_ANY, 2, 8, 0, 0, PACKED,
      LB_NEED_F32_K, {LB_T_F32, 0, &lb_coded_exact}},
@@ -120,7 +102,7 @@ static const struct {
     {LB_LEVEL_AVX2, NK, FAST, {1, 2, 2, 2}},
     {LB_LEVEL_AVX2, NK, FASTEST, {1, 3, 2, 2}},
     {LB_LEVEL_AVX2, KN, HIGHEST, {3, 2, 2, 3}},
-    {LB_LEVEL_AVX2, KN, FAST, {2, 3, 2, 3}},
+    {LB_LEVEL_AVX2, KN, FAST, {1, 3, 2, 3}},
     {LB_LEVEL_AVX2, KN, FASTEST, {2, 2, 2, 3}},
     {LB_LEVEL_AVX512VNNI, NK, HIGHEST, {1, 1, 1, 1}},
     {LB_LEVEL_AVX512VNNI, NK, FAST, {3, 3, 2, 1}},

@@ -6,10 +6,8 @@
  *
  *   coded thin     gemv: codes are decoded in registers; memory decides
  *   integer rows   gemv of formats whose values are integers times scales
- *   coded byte     FAST, FASTEST: x as one or two 8-bit digits, codes as bytes
- *   coded block    FAST, FASTEST: x and codes as 16-bit integers
- *   coded outer    the same, K across memory, for up to 512 rows of x
- *   coded pairs    1 and 2 bits on AVX2: sums of numbers of x are looked up
+ *   gemm           FAST, FASTEST: x as one or two 8-bit digits and codes as
+ *                  bytes, or both as 16-bit integers (panels.h)
  *   coded exact    HIGHEST, K along memory, up to 8 or 12 rows: codes become
  *                  f32 in registers
  *   gemm f32       HIGHEST, for all others: codes become panels of f32
@@ -63,8 +61,8 @@ typedef struct lb_algorithm {
     void (*run)(const lb_product *p, const lb_work *w);
 } lb_algorithm;
 
-extern const lb_algorithm lb_coded_pairs, lb_coded_thin, lb_integer_rows,
-    lb_gemm, lb_coded_outer, lb_coded_block, lb_coded_exact;
+extern const lb_algorithm lb_coded_thin, lb_integer_rows, lb_gemm,
+    lb_coded_exact;
 /* Those for whatever else comes (product.h); they look at no weights. */
 extern const lb_algorithm lb_gemm_f32, lb_few, lb_thin, lb_plain;
 

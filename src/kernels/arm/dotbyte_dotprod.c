@@ -155,7 +155,7 @@ DOTPROD static void tile(const lb_dotbyte_x *x, int64_t k,
     do {
         const int64_t some = k < x1.share ? k : x1.share;
         tile_block(&x1, some, w1.bytes, w1.scale, first, c);
-        lb_dotbyte_next(&x1, &w1, 1, NR);
+        lb_dotbyte_next(&x1, &w1, 1, 1, NR);
         first = false;
         k -= some;
     } while (k > 0);
@@ -165,6 +165,7 @@ const lb_dotbyte lb_dotbyte_dotprod = {
     .name = "dot i8 neon dotprod",
     .name_two = "dot i8x2 neon dotprod",
     .size = 1,
+    .x_size = 1,
     .piece = 4,
     .mr = MR,
     .nr = NR,

@@ -102,6 +102,7 @@ const lb_dotbyte lb_dotbyte_vnni = {
     .name = "dot i8 avx512vnni",
     .name_two = "dot i8x2 avx512vnni",
     .size = 1,
+    .x_size = 1,
     .piece = 4,
     .asks = true,
     .mr = LB_TILE_MR,

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "kernels/dotbyte.h"
+#include "kernels/x86/dotbyte_ask.h"
 #include "kernels/x86/intrin.h"
 
 enum { LB_TILE_MR = 12, LB_TILE_NR = 32 };
@@ -111,29 +111,6 @@ LB_INLINE void lb_tile_carry(const int rows, __m512i (*r)[2],
     }
 }
 
-/* Quads with which lines of the same column are asked for; without any more of
- * these it is w that is, where it is read. */
-typedef struct {
-    uintptr_t at;
-    int64_t step;
-} lb_tile_asking;
-
-LB_INLINE int64_t lb_tile_ask_next(lb_dotbyte_ask *ask, const uint8_t *w,
-                                   int64_t quads, lb_tile_asking *a)
-{
-    *a = (lb_tile_asking){(uintptr_t)w, 0};
-    if (!ask || !ask->columns) return quads;
-    if (ask->left < quads) quads = ask->left;
-    *a = (lb_tile_asking){ask->at, ask->step};
-    ask->at += (uintptr_t)(quads * ask->step);
-    ask->left -= quads;
-    if (ask->left > 0) return quads;
-    ask->at += (uintptr_t)(ask->column - ask->rows * ask->step);
-    ask->left = ask->rows;
-    ask->columns--;
-    return quads;
-}
-
 LB_AVX512
 LB_INLINE void lb_tile_block(const bool words, const int rows,
                              const lb_dotbyte_x *x, int64_t k,
@@ -186,7 +163,7 @@ LB_INLINE void lb_tile_rows(const bool words, const int rows,
     do {
         const int64_t some = k < x1.share ? k : x1.share;
         lb_tile_block(words, rows, &x1, some, &w1, first, c, ask);
-        lb_dotbyte_next(&x1, &w1, words ? 2 : 1, LB_TILE_NR);
+        lb_dotbyte_next(&x1, &w1, words ? 2 : 1, words ? 2 : 1, LB_TILE_NR);
         first = false;
         k -= some;
     } while (k > 0);

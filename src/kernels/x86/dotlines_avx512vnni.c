@@ -263,6 +263,7 @@ static void dots_bytes(const lb_dotbyte_x *x, const lb_dotbyte_lines *w,
 const lb_dotbyte lb_dotlines_vnni = {
     .name = "dot i8 lines avx512vnni",
     .size = 1,
+    .x_size = 1,
     .piece = BYTES,
     .mr = MR,
     .nr = 1,
