@@ -1,16 +1,17 @@
 /* dotlut.h - products with codes of 1 bit by lookup tables, in the panels of
  * dotbyte.h: x as 16-bit integers, weights 1 and -1.
  *
- * Four codes and the numbers of x that belong to them are a sum; of the 16 sums
- * that there can be, half are the opposites of the others. So four codes become
- * the index of a table and a sign, and eight numbers of x a table of 16 sums,
- * which one shuffle of bytes looks up. Two indices next to each other are of one
- * row of w, and are multiplied by their signs and added in one operation.
+ * Four codes and the numbers of x that belong to them are a sum; of the 16
+ * sums that there can be, half are the opposites of the others. So four codes
+ * become the index of a table and a sign, and eight numbers of x a table of 16
+ * sums, which one shuffle of bytes looks up. Two indices next to each other
+ * are of one row of w, and are multiplied by their signs and added in one
+ * operation.
  *
- *   x   tables [8 numbers][row][32 bytes]: the lower bytes of the sums, then the
- *       higher ones: entries 0 to 7 are of the first four numbers, 8 to 15 of
- *       the last. The last of the four is added, the first three as the bits of
- *       the entry say. Sums are 128 * 256 + 128 larger than they are, so that
+ *   x   tables [8 numbers][row][32 bytes]: the lower bytes of the sums, then
+ *       the higher ones: entries 0 to 7 are of the first four numbers, 8 to 15
+ *       of the last. The last of the four is added, the first three as the
+ *       bits of the entry say. Sums are 128 * 256 + 128 larger than they are, so that
  *       bytes are not negative.
  *   w   a head, then [byte of codes][two times 16 rows][32 indices, 32 signs].
  *       The head has what sums of bytes, 128 too large, begin with, as 16 bits:

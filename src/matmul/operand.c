@@ -23,7 +23,7 @@ static bool can_gemv(const lb_product *p, const lb_weights *w,
     if (q->few) {
         const int64_t once = lb_gemvq_cols_rows(q);
         if (as.type == LB_T_F32) return w->m <= (q->unit ? once : 2 * once);
-        return q->bits == 8 ? w->m < 2 * once : w->m <= once;
+        return w->m <= (q->bits == 8 ? 2 * once : once);
     }
     return w->m <= lb_gemv_rows(cpu->level, c->along, p->precision, c->bits);
 }
