@@ -11,8 +11,8 @@
  *   x   tables [8 numbers][row][32 bytes]: the lower bytes of the sums, then
  *       the higher ones: entries 0 to 7 are of the first four numbers, 8 to 15
  *       of the last. The last of the four is added, the first three as the
- *       bits of the entry say. Sums are 128 * 256 + 128 larger than they are, so that
- *       bytes are not negative.
+ *       bits of the entry say. Sums are 128 * 256 + 128 larger than they are,
+ *       so that bytes are not negative.
  *   w   a head, then [byte of codes][two times 16 rows][32 indices, 32 signs].
  *       The head has what sums of bytes, 128 too large, begin with, as 16 bits:
  *       [two times 16 rows][16 sums, 32 bytes of nothing].
