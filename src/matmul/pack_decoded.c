@@ -4,10 +4,16 @@
 #include <string.h>
 
 #include "kernels/pack_f32.h"
+#include "kernels/pack_integers.h"
 #include "kernels/turn.h"
 #include "matmul/panels.h"
 
+_Static_assert((int)LB_PANELS_SHARE_BYTES == (int)LB_PACK_BLOCK,
+               "blocks of integers share a scale, and one of x");
+
 enum {
+    MOST_BLOCK = 256,    /* integers: values that are read together, */
+    LEAST_RUN = 16,      /* and that share a scale */
     ROWS = LB_PACK_ROWS, /* that are packed together, and decoded together if K
                           * runs along memory; else */
     COLUMNS = 256,       /* that many are: runs that are worth decoding */
@@ -62,6 +68,8 @@ void lb_pack_decoded_room(lb_pack_w *w, char *room, size_t *used)
     /* The last rows may be fewer than ROWS, but as many are read. */
     w->tile = lb_carve(room, used, (rows_of(w) * depth_of(w) + ROWS) * F);
     w->turned = lb_carve(room, used, w->along ? ROWS * w->p->share * F : 0);
+    w->code = lb_carve(room, used, w->p->integers ? w->p->kc + MOST_BLOCK : 0);
+    w->digit = lb_carve(room, used, w->p->integers ? ROWS * w->p->kc : 0);
 }
 
 /* ROWS rows from `row` of the strip on, side by side in x, as a block at `at`
@@ -95,6 +103,33 @@ static void pack_rows_along(const lb_pack_w *w, const float *x, int64_t step,
     }
 }
 
+/* Up to ROWS rows from j on, which are those from `row` on of the strip. */
+static void pack_integers(const lb_pack_w *w, int64_t j, int64_t rows,
+                          int64_t row, int64_t slots, int64_t k, int64_t n)
+{
+    static const lb_dotbyte_codes codes = {.bits = 8};
+    enum { SCALES = (LB_DOTBYTE_KC + MOST_BLOCK) / LEAST_RUN };
+    const lb_panels *p = w->p;
+    const lb_matrix *m = w->from->matrix;
+    const lb_store *s = m->a->store;
+    const lb_integers *of = s->fmt->integers;
+    const int64_t nr = p->kernel->nr, kc = lb_round_up(p->kc, LB_PACK_BLOCK);
+    const int64_t first =
+        m->a->offset + lb_dims_offset(&m->batch, w->batch) + k;
+    for (int64_t r = 0; r < rows; r++) {
+        float scale[SCALES], bias[SCALES];
+        float block[LB_DOTBYTE_KC / LB_PACK_BLOCK];
+        of->read(p->cpu, s, first + (j + r) * m->row.stride[0], n, w->code,
+                 scale, of->bias ? bias : NULL);
+        lb_pack_integers_for(p->cpu)(w->code, scale, of->bias ? bias : NULL,
+                                     of->run, n, w->digit + r * kc, block);
+        for (int64_t b = 0; b * LB_PACK_BLOCK < n; b++)
+            w->ws[b * slots + row + r] = block[b];
+    }
+    p->kernel->along(&codes, (const uint8_t *)w->digit, kc, n, 0,
+                     w->panel + row / nr * lb_panel_apart(p, n) + row % nr * 4);
+}
+
 /* Scales as tiles want them; 0 for slots that are no rows. */
 static void finish_scales(const lb_pack_w *w, int64_t rows, int64_t slots,
                           int64_t n)
@@ -110,6 +145,12 @@ void lb_pack_decoded(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots,
 {
     const lb_cpu *cpu = w->p->cpu;
     const int64_t step = depth_of(w);
+    if (w->p->integers) {
+        for (int64_t r = 0; r < rows; r += ROWS)
+            pack_integers(w, j + r, lb_min_i64(ROWS, rows - r), r, slots, k, n);
+        finish_scales(w, rows, slots, n);
+        return;
+    }
     for (int64_t at = 0; at < n; at += step) {
         const int64_t deep = lb_min_i64(step, n - at);
         for (int64_t r = 0; r < rows; r += rows_of(w)) {

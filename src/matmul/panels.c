@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "kernels/pack_integers.h"
+#include "matmul/operand.h"
 #include "matmul/weights.h"
 
 enum {
@@ -296,6 +298,11 @@ bool lb_panels_for(const lb_product *p, const lb_weights *w, const lb_cpu *cpu,
     if (!w->coded.bits ||
         !lb_panels_of(cpu, &w->coded, w->m, w->n, p->precision, to))
         lb_panels_decoded(cpu, w->coded.along, p->precision, to);
+    /* Decoding rounds to the dtype, reading integers does not. */
+    to->integers =
+        to->decoded && to->kernel->size == 1 && to->kernel->most_w == 255 &&
+        to->kernel->along && w->coded.along && lb_pack_integers_for(cpu) &&
+        lb_operand_integers(w, p->k) && w->w->matrix->a->dtype == LB_F32;
     to->mr = to->kernel->mr / (to->kernel->by_row ? to->planes : 1);
     return true;
 }

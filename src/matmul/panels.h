@@ -51,7 +51,8 @@ typedef struct lb_panels {
     bool each;     /* what shares scales in a panel has those of w as well */
     bool ratios;   /* those of w are in words */
     bool staged;   /* a strip becomes quads, and these one panel at a time */
-    bool decoded;  /* w is decoded and rounded, block by block of a row */
+    bool decoded;  /* w is decoded and rounded, block by block of a row, */
+    bool integers; /* or read as integers (lb_format), which gives the same */
 } lb_panels;
 
 enum {
@@ -138,6 +139,8 @@ typedef struct lb_pack_w {
     int64_t batch;
     bool along;
     float *tile, *turned;
+    int8_t *code;  /* integers: of a row, */
+    int8_t *digit; /* and bytes of LB_PACK_ROWS rows */
 } lb_pack_w;
 
 /* Places what `most` rows of a depth need at room, if that is given; returns
