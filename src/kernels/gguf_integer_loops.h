@@ -30,10 +30,8 @@ LOOP_FN void loop_less(const uint8_t *restrict q, int zero, int n,
 
 /* ---- blocks of 32, 64 and 128 -------------------------------------------- */
 
-LOOP_FN void read_bytes32(const uint8_t *from, int8_t *code, float *scale,
-                          float *bias)
+LOOP_FN void read_bytes32(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from);
     memcpy(code, from + 2, 32);
 }
@@ -58,18 +56,14 @@ LOOP_FN void loop_nibbles32(const uint8_t *from, int8_t *code)
     memcpy(code + 32, &high, sizeof high);
 }
 
-LOOP_FN void read_halves32(const uint8_t *from, int8_t *code, float *scale,
-                           float *bias)
+LOOP_FN void read_halves32(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from);
     loop_nibbles(from + 2, 8, code);
 }
 
-LOOP_FN void read_levels32(const uint8_t *from, int8_t *code, float *scale,
-                           float *bias)
+LOOP_FN void read_levels32(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from);
     LOOP_LOOKUP(lb_gguf_iq4, from + 2, code);
 }
@@ -93,10 +87,8 @@ LOOP_FN void loop_five_bits(const uint8_t *restrict from, uint32_t fifth,
     }
 }
 
-LOOP_FN void read_q5_0(const uint8_t *from, int8_t *code, float *scale,
-                       float *bias)
+LOOP_FN void read_q5_0(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from);
     loop_five_bits(from + 6, loop_u32(from + 2), 16, code);
 }
@@ -109,19 +101,15 @@ LOOP_FN void read_q5_1(const uint8_t *from, int8_t *code, float *scale,
     loop_five_bits(from + 8, loop_u32(from + 4), 0, code);
 }
 
-LOOP_FN void read_q1_0(const uint8_t *from, int8_t *code, float *scale,
-                       float *bias)
+LOOP_FN void read_q1_0(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from);
     for (int i = 0; i < 128; i++)
         code[i] = (int8_t)((from[2 + i / 8] >> i % 8 & 1) * 2 - 1);
 }
 
-LOOP_FN void read_q2_0(const uint8_t *from, int8_t *code, float *scale,
-                       float *bias)
+LOOP_FN void read_q2_0(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from);
     for (int i = 0; i < 64; i++)
         code[i] = (int8_t)((from[2 + i / 4] >> i % 4 * 2 & 3) - 1);
@@ -142,10 +130,8 @@ LOOP_FN void loop_pairs(const uint8_t *from, uint8_t zero, int8_t *code)
     }
 }
 
-LOOP_FN void read_pairs256(const uint8_t *from, int8_t *code, float *scale,
-                           float *bias)
+LOOP_FN void read_pairs256(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from + 64);
     loop_pairs(from, 1, code);
 }
@@ -162,10 +148,8 @@ LOOP_FN void loop_trits(const uint8_t *restrict from, int n, int codes,
         }
 }
 
-LOOP_FN void read_trits256(const uint8_t *from, int8_t *code, float *scale,
-                           float *bias)
+LOOP_FN void read_trits256(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     *scale = loop_half(from + 52);
     loop_trits(from, 32, 5, code);
     loop_trits(from + 32, 16, 5, code + 160);
@@ -183,10 +167,8 @@ LOOP_FN void read_q2_k(const uint8_t *from, int8_t *code, float *scale,
     loop_pairs(from + 16, 0, code);
 }
 
-LOOP_FN void read_q3_k(const uint8_t *from, int8_t *code, float *scale,
-                       float *bias)
+LOOP_FN void read_q3_k(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     const float d = loop_half(from + 108);
     loop_codes q;
     for (int s = 0; s < 16; s++)
@@ -223,10 +205,8 @@ LOOP_FN void read_q5_k(const uint8_t *from, int8_t *code, float *scale,
     loop_or(from + 16, 4, (uint8_t *)code);
 }
 
-LOOP_FN void read_q6_k(const uint8_t *from, int8_t *code, float *scale,
-                       float *bias)
+LOOP_FN void read_q6_k(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     const float d = loop_half(from + 208);
     loop_codes q;
     for (int s = 0; s < 16; s++)
@@ -235,10 +215,8 @@ LOOP_FN void read_q6_k(const uint8_t *from, int8_t *code, float *scale,
     loop_less(q, 32, 256, code);
 }
 
-LOOP_FN void read_iq4_xs(const uint8_t *from, int8_t *code, float *scale,
-                         float *bias)
+LOOP_FN void read_iq4_xs(const uint8_t *from, int8_t *code, float *scale)
 {
-    (void)bias;
     const float d = loop_half(from);
     for (int s = 0; s < 8; s++) {
         scale[s] = d * (float)loop_iq4_xs_scale(from, s);
@@ -248,15 +226,14 @@ LOOP_FN void read_iq4_xs(const uint8_t *from, int8_t *code, float *scale,
 
 /* ---- the table ----------------------------------------------------------- */
 
-enum { LOOP_AHEAD = 4096 };
-
+#define LOOP_ONE_true(NAME)  read_##NAME(from, code, scale, bias)
+#define LOOP_ONE_false(NAME) read_##NAME(from, code, scale)
 #define LOOP_READ(NAME, LEN, SIZE, RUN, BIAS)                                  \
     LOOP_FN void read_all_##NAME(const uint8_t *from, int64_t n, int8_t *code, \
                                  float *scale, float *bias)                    \
     {                                                                          \
         for (; n > 0; n--, from += (SIZE), code += (LEN)) {                    \
-            __builtin_prefetch(from + LOOP_AHEAD, 0, 3);                       \
-            read_##NAME(from, code, scale, bias);                              \
+            LOOP_ONE_##BIAS(NAME);                                             \
             scale += (LEN) / (RUN);                                            \
             if (BIAS) bias += (LEN) / (RUN);                                   \
         }                                                                      \

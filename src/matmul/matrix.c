@@ -77,7 +77,8 @@ static void read_view(const lb_cpu *cpu, const lb_array *v, lb_ctype type,
 void lb_line_read(const lb_cpu *cpu, const lb_array *a, int64_t at,
                   int64_t stride, int64_t n, lb_ctype type, void *to)
 {
-    const lb_array v = lb_plane(a, at, 1, 0, n, stride);
+    lb_array v = lb_plane(a, at, 1, 0, n, stride);
+    if (is_packed(a)) v.dtype = LB_F32;
     read_view(cpu, &v, type, to);
 }
 
