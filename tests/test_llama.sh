@@ -2,7 +2,7 @@
 # test_llama.sh LLAMA GOLDEN - examples/llama.c computes what a reference in numpy and
 # double precision does (tools/gen_llama_golden.py), in every format and precision,
 # compiled and eagerly. Bounds are those of the products, whose errors few layers add
-# up: rounding to 1e-5 at highest, 2e-4 at fast, 1e-2 at fastest.
+# up: rounding to 1e-5 at highest, 2e-4 at fast, 3e-2 at fastest.
 export LC_ALL=C
 llama=$1 golden=$2
 
@@ -19,7 +19,7 @@ while read -r format nll text; do
     quantize=$format
     [ "$format" = dense ] && quantize=
     for mode in "highest 1.1e-5" "highest 1.1e-5 -e" "highest 1.1e-5 -j1" \
-        "fast 2e-4" "fastest 1e-2"; do
+        "fast 2e-4" "fastest 3e-2"; do
         # shellcheck disable=SC2086 # lists of words
         set -- $mode
         precision=$1 bound=$2 option=$3
