@@ -238,6 +238,8 @@ LOOP_FN void read_iq4_xs(const uint8_t *from, int8_t *code, float *scale)
             if (BIAS) bias += (LEN) / (RUN);                                   \
         }                                                                      \
     }
+/* All have one type, although some do not write biases.
+ * NOLINTNEXTLINE(readability-non-const-parameter) */
 LB_GGUF_INTEGER_TYPES(LOOP_READ)
 
 #define LOOP_READER(NAME, ...) .NAME = read_all_##NAME,
