@@ -27,10 +27,9 @@ static char where[SCRATCH_MAX];
 static scratch_path made(const char *name, const char *more)
 {
     char file[64];
-    size_t n = 0;
-    for (; name[n] && n < sizeof file - 1; n++)
-        file[n] = name[n] == ' ' ? '-' : name[n];
-    file[n] = 0;
+    snprintf(file, sizeof file, "%s", name);
+    for (char *c = file; *c; c++)
+        if (*c == ' ') *c = '-';
     return scratch_in(where, file, more);
 }
 

@@ -135,8 +135,9 @@ static void check_product(lb_ctx *cx, const product *p)
         fprintf(stderr, "%s: %s\n", p->config->format, lb_error(cx));
     } else {
         const size_t n = (size_t)(p->m * p->n);
-        double *sum = calloc(2 * n, sizeof *sum), *size = sum + n, e[4] = {0};
+        double e[4] = {0}, *const sum = calloc(2 * n, sizeof *sum);
         if (!sum) exit(1);
+        double *const size = sum + n;
         expect(p, lb_data(x), lb_data(stored), sum, size);
         float *dense =
             multiply(cx, p, LB_PRECISION_HIGHEST, x, lb_materialize(cx, q));

@@ -232,6 +232,7 @@ LOOP_FN void read_iq4_xs(const uint8_t *from, int8_t *code, float *scale)
     LOOP_FN void read_all_##NAME(const uint8_t *from, int64_t n, int8_t *code, \
                                  float *scale, float *bias)                    \
     {                                                                          \
+        (void)bias;                                                            \
         for (; n > 0; n--, from += (SIZE), code += (LEN)) {                    \
             LOOP_ONE_##BIAS(NAME);                                             \
             scale += (LEN) / (RUN);                                            \

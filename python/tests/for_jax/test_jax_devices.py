@@ -51,8 +51,7 @@ def test_products(mesh, format):
         placed = put(mesh, q, *spec)
         assert placed.is_sharded
         y = jax.jit(product)(rows, placed)
-        cut = spec and spec[0]
-        (close if cut else same)(y, x @ q)
+        close(y, x @ q)  # fewer rows may be summed in another order
         ways = {"dp": 4, "tp": 2, None: 1}
         k, n = (*(ways[a] for a in spec), 1, 1)[:2]
         m = 4 if "dp" not in spec else 1  # rows of x, unless the axis is taken
@@ -179,7 +178,7 @@ def test_double_quantization(mesh):
         put(mesh, q, "dp")
     x = normal(1, 16, 128)
     fn = jax.jit(lambda x, q: x @ q)
-    same(fn(put(mesh, x, "dp"), put(mesh, q)), x @ q)
+    close(fn(put(mesh, x, "dp"), put(mesh, q)), x @ q)
     assert compiled(fn, put(mesh, x, "dp"), put(mesh, q))[0] == ["f32[4,256]"]
 
 

@@ -17,6 +17,8 @@ import bitsandbytes.nn.modules  # noqa: E402
 
 import lowbit  # noqa: E402
 import lowbit.torch as lt  # noqa: E402
+from lowbit.torch._ops import dequantize_op  # noqa: E402
+from lowbit.torch._packed import with_dtype  # noqa: E402
 
 CASES = Path(os.environ.get("LOWBIT_CASES", "/nonexistent")) / "transformers"
 KINDS = [d.parent.name for d in sorted(CASES.glob("*/config.json"))]
@@ -204,13 +206,18 @@ def test_logits(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind):
-    """Of the loss by the embeddings, through all packed linears, against float64."""
+    """Of the loss by the embeddings, through all packed linears, against float64.
+
+    Products take what is stored, which the weight's dtype does not round.
+    """
     model = base()
     lt.load_linear(model, CASES / kind)
     exact = base()
     for name, module in model.named_modules():
         if isinstance(module, lt.Linear):
-            exact.get_submodule(name).weight.data = module.weight.float()
+            parts = [getattr(module, n) for n in module._parts]
+            stored = dequantize_op(parts, with_dtype(module._spec, torch.float32))
+            exact.get_submodule(name).weight.data = stored
     exact.double()
     ids, grads = torch.arange(16)[None], []
     for m in (model, exact):
