@@ -111,6 +111,7 @@ static void add_planned(row *r)
         if (i > 1) continue; /* 16-bit scales, biases and zero points */
         for (int p = 1; p < LB_MAX_PARTS && r->format->part[p].name; p++) {
             const bool integers = r->format->part[p].integers;
+            if (strcmp(r->format->part[p].name, "table") == 0) continue;
             t.elem[p] = integers ? LB_U8 : LB_F16;
             if (p > 1 || !integers) add_sample(r, lb_move_alloc(cx, &like, &t));
             if (p > 1) t.elem[p] = LB_NO_DTYPE;

@@ -92,7 +92,9 @@ static void split_pair(const uint8_t *w, int16_t (*to)[NR])
 static void tile_block(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
                        bool first, float *c)
 {
-    int32_t sum[MR][NR] = {{0}};
+    /* Modulo 2^32, as other levels have it: slots that are no rows, whose scale
+     * is 0, hold anything. */
+    uint32_t sum[MR][NR] = {{0}};
     const int8_t *from = x->bytes;
     for (int64_t q = 0; q < k / 2; q++) {
         int16_t b[2][NR];
@@ -101,13 +103,13 @@ static void tile_block(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
             int16_t a[2];
             memcpy(a, from, sizeof a);
             for (int j = 0; j < NR; j++)
-                sum[i][j] += a[0] * b[0][j] + a[1] * b[1][j];
+                sum[i][j] += (uint32_t)(a[0] * b[0][j] + a[1] * b[1][j]);
         }
     }
     for (int i = 0; i < x->rows; i++)
         for (int j = 0; j < NR; j++) {
             float *const at = c + i * NR + j;
-            *at = fmaf((float)sum[i][j] * w->scale[j], x->scale[i],
+            *at = fmaf((float)(int32_t)sum[i][j] * w->scale[j], x->scale[i],
                        first ? 0 : *at);
         }
 }

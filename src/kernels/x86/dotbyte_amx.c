@@ -42,18 +42,19 @@ LB_INLINE int depth_of(int64_t share)
     return share % PIECE ? PIECE / 2 : PIECE;
 }
 
+/* Tiles 0 to 3 are sums, 4 and 5 have x, 6 and 7 w. */
+#define CONFIG(depth)                                                          \
+    {                                                                          \
+        .palette = 1, .bytes = {64, 64, 64, 64, (depth), (depth), 64, 64},     \
+        .rows = {16, 16, 16, 16, 16, 16, (depth) / 4, (depth) / 4},            \
+    }
+static const lb_tile_config deep = CONFIG(PIECE), shallow = CONFIG(PIECE / 2);
+
 LB_AMX
 static void begin(int64_t share)
 {
-    const int depth = depth_of(share);
-    lb_tile_config c = {.palette = 1};
-    for (int t = 0; t < LB_TILES; t++) {
-        const bool a = t == 4 || t == 5, b = t >= 6;
-        c.bytes[t] = (uint16_t)(a ? depth : LB_TILE_BYTES);
-        c.rows[t] = (uint8_t)(b ? depth / 4 : LB_TILE_ROWS);
-    }
     LB_TILE_BARRIER();
-    _tile_loadconfig(&c);
+    _tile_loadconfig(depth_of(share) == PIECE ? &deep : &shallow);
 }
 
 LB_AMX

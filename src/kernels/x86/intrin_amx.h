@@ -38,14 +38,13 @@ LB_INLINE void lb_model_check(bool fine)
 
 LB_INLINE void lb_model_loadconfig(const void *from)
 {
-    lb_tile_config c;
-    memcpy(&c, from, sizeof c);
-    lb_model_check(c.palette == 1 && c.start_row == 0);
-    for (int t = 0; t < LB_TILES; t++)
-        lb_model_check(c.rows[t] <= LB_TILE_ROWS &&
-                       c.bytes[t] <= LB_TILE_BYTES && c.bytes[t] % 4 == 0);
     memset(&lb_tile_model, 0, sizeof lb_tile_model);
-    lb_tile_model.is = c;
+    lb_tile_config *const c = &lb_tile_model.is;
+    memcpy(c, from, sizeof *c);
+    lb_model_check(c->palette == 1 && c->start_row == 0);
+    for (int t = 0; t < LB_TILES; t++)
+        lb_model_check(c->rows[t] <= LB_TILE_ROWS &&
+                       c->bytes[t] <= LB_TILE_BYTES && c->bytes[t] % 4 == 0);
 }
 
 LB_INLINE void lb_model_release(void)
