@@ -76,7 +76,7 @@ for kind in openmpi mpich; do
         case $name in
         test_io_*)
             [ -e "$build/liblowbit-io.a" ] || continue
-            io="$build/liblowbit-io.a -lzip -lz -lpcre2-8 -lxxhash" ;;
+            io="$build/liblowbit-io.a -lz -lpcre2-8 -lxxhash" ;;
         esac
         # Such short pieces that every test sends several.
         # shellcheck disable=SC2086
